@@ -1,0 +1,1 @@
+"""Spillgate: an OpenAI-compatible gateway in front of self-hosted vLLM."""
