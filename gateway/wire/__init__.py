@@ -1,0 +1,1 @@
+"""OpenAI's HTTP dialect: bodies, events, usage, errors."""
