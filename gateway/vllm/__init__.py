@@ -1,0 +1,1 @@
+"""vLLM by version: metrics pages, boot logs, errors."""
