@@ -1,0 +1,1 @@
+"""Cost arithmetic in exact money."""
