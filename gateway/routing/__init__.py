@@ -1,0 +1,1 @@
+"""Deciding, purely: facts and a view in, a decision with its reasons out."""
