@@ -1,0 +1,1 @@
+"""Configuration: text to a validated, frozen value, every error with its place."""
