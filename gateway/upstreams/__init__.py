@@ -1,0 +1,1 @@
+"""Connections to targets: engines and endpoints."""
