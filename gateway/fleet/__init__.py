@@ -1,0 +1,1 @@
+"""What every engine is doing, from scrapes and boot logs."""
