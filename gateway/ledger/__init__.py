@@ -1,0 +1,1 @@
+"""Durable records of requests, attempts, prices and engine time."""
