@@ -1,0 +1,1 @@
+"""Counters, their exposition, and logs."""
