@@ -1,0 +1,1 @@
+"""Carries one decision out: attempt after attempt, stream to the end."""
