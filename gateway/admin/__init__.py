@@ -1,0 +1,1 @@
+"""Control plane: health, metrics, decisions and the OpenAPI page."""

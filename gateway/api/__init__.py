@@ -1,0 +1,1 @@
+"""Data plane: pure ASGI from the request line to the relay."""
