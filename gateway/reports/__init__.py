@@ -1,0 +1,1 @@
+"""Reports: rows from the ledger, one Report value, several renderers."""
