@@ -2,8 +2,11 @@
 prices."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gateway.costs.alternative import Alternative
+from gateway.costs.money import Rated
+from gateway.costs.prices import TokenPrice
 from gateway.ledger.records import Billable, Outcome
 from gateway.relay.failure import Failure
 from gateway.routing.decision import Decision, Overflow, Route, route_name, target_name
@@ -67,6 +70,16 @@ class AttemptLog:
         return "no" if status in _NOT_BILLED or status == 503 else "unknown"
 
 
+class RatedAttempt(NamedTuple):
+    """One attempt in money. `work` is in milli work units; the usage may be an estimate and says so."""
+
+    usage: Usage | None
+    price: TokenPrice | None
+    work: int | None
+    cash: Rated
+    standard: Rated
+
+
 @dataclass(frozen=True, slots=True)
 class Rating:
     """A whole request in money (pico-USD, None where unknown): what it cost, and the route not taken."""
@@ -74,6 +87,7 @@ class Rating:
     cash_marginal: int | None
     standard: int | None
     alternative: Alternative
+    attempts: tuple[RatedAttempt, ...]
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from gateway.relay.dispatch import exchange_for
 from gateway.relay.failure import Failure, FailureKind
 from gateway.relay.headers import answer_headers
 from gateway.relay.parts import Decided, RelayParts
-from gateway.relay.rating import attempt_cash
+from gateway.relay.rating import rate_attempt
 from gateway.relay.record import close_record
 from gateway.relay.refusal import problem_of
 from gateway.relay.stake import Stake
@@ -125,9 +125,15 @@ class Carrier:
             attempt.outcome = self._client.lost or "shutdown"
             raise
         finally:
-            stake.give_back(attempt_cash(parts, admitted, attempt).amount)
+            stake.give_back(self._spent(attempt))
             self._tell(attempt, stake)
         return attempt
+
+    def _spent(self, attempt: AttemptLog) -> int | None:
+        """What the attempt cost: already worked out where its answer closed the record."""
+        if self.log.rating is not None:
+            return self.log.rating.attempts[-1].cash.amount
+        return rate_attempt(self._parts, self._admitted, attempt).cash.amount
 
     def _tell(self, attempt: AttemptLog, stake: Stake) -> None:
         """Breakers, counters and learners hear how it ended."""

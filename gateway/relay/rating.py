@@ -1,13 +1,15 @@
 """What attempts and requests cost, and what the other route would have: facts of the log put to the cost
 arithmetic."""
 
+from collections.abc import Iterable
+
 from gateway.costs.alternative import Alternative, alternative_of_local, alternative_of_overflow
 from gateway.costs.money import Rated
 from gateway.costs.prices import TokenPrice
 from gateway.costs.rate import rate
 from gateway.costs.work import EngineRate, standard, work_units
 from gateway.relay.admitted import Admitted
-from gateway.relay.attempt_log import AttemptLog, Rating, RequestLog
+from gateway.relay.attempt_log import AttemptLog, RatedAttempt, Rating, RequestLog
 from gateway.relay.parts import RelayParts
 from gateway.routing.decision import Local, Overflow
 from gateway.wire.usage import Usage
@@ -16,7 +18,7 @@ _NOTHING = Rated(0)
 _UNKNOWN = Rated(None, "billed or not, the target did not say")
 
 
-def usage_of(parts: RelayParts, admitted: Admitted, attempt: AttemptLog) -> Usage | None:
+def _usage(parts: RelayParts, admitted: Admitted, attempt: AttemptLog) -> Usage | None:
     """What the wire reported; else, where content passed, an estimate that says so; else None."""
     reported = attempt.usage
     if reported is not None:
@@ -37,7 +39,7 @@ def _as_estimate(usage: Usage) -> Usage:
     )
 
 
-def price_of(parts: RelayParts, attempt: AttemptLog) -> TokenPrice | None:
+def _price(parts: RelayParts, attempt: AttemptLog) -> TokenPrice | None:
     """The price in force for this attempt's endpoint; None for engines and unpriced endpoints."""
     match attempt.route:
         case Overflow(endpoint=endpoint, remote_model=model):
@@ -46,32 +48,40 @@ def price_of(parts: RelayParts, attempt: AttemptLog) -> TokenPrice | None:
             return None
 
 
-def attempt_cash(parts: RelayParts, admitted: Admitted, attempt: AttemptLog) -> Rated:
-    """`cash_marginal` of one attempt: 0 on an engine that is paid for anyway, and where nothing can have been
-    billed."""
+def rate_attempt(parts: RelayParts, admitted: Admitted, attempt: AttemptLog) -> RatedAttempt:
+    """Everything that an attempt's rows and sums are made of, worked out once."""
+    generates = admitted.path.generates
+    usage, price = _usage(parts, admitted, attempt), _price(parts, attempt)
+    work = work_units(usage, generates=generates)
+    cash = _cash(attempt, usage, price, generates=generates)
+    return RatedAttempt(usage, price, work, cash, _standard(parts, attempt, usage, work, cash))
+
+
+def _cash(attempt: AttemptLog, usage: Usage | None, price: TokenPrice | None, *, generates: bool) -> Rated:
+    """`cash_marginal`: 0 on an engine that is paid for anyway, and where nothing can have been billed."""
     billable = attempt.billable()
     if billable == "no":
         return _NOTHING
-    usage = usage_of(parts, admitted, attempt)
     if billable == "unknown" and usage is None:
         return _UNKNOWN
-    return rate(usage, price_of(parts, attempt), generates=admitted.path.generates)
+    return rate(usage, price, generates=generates)
 
 
-def attempt_standard(parts: RelayParts, admitted: Admitted, attempt: AttemptLog, cash: Rated) -> Rated:
-    """`standard` of one attempt: work at practical capacity on an engine, the token bill at an endpoint."""
+def _standard(
+    parts: RelayParts, attempt: AttemptLog, usage: Usage | None, work: int | None, cash: Rated
+) -> Rated:
+    """`standard`: work at practical capacity on an engine, the token bill at an endpoint."""
     if not isinstance(attempt.route, Local):
         return cash
-    usage = usage_of(parts, admitted, attempt)
     if usage is None:
         return _NOTHING if not attempt.content_events else Rated(None, "tokens unknown")
-    work = work_units(usage, generates=admitted.path.generates)
     return standard(work, parts.engine_rates.get(attempt.route.engine))
 
 
-def alternative(parts: RelayParts, admitted: Admitted, log: RequestLog, attempt: AttemptLog) -> Alternative:
+def _alternative(
+    parts: RelayParts, admitted: Admitted, log: RequestLog, attempt: AttemptLog, usage: Usage | None
+) -> Alternative:
     """The route not taken, on the tokens of the attempt that answered."""
-    usage = usage_of(parts, admitted, attempt)
     targets = parts.view.models[admitted.facts.model]
     generates = admitted.path.generates
     if isinstance(attempt.route, Local):
@@ -94,11 +104,16 @@ def request_rating(parts: RelayParts, admitted: Admitted, log: RequestLog) -> Ra
     last = log.last
     if last is None:
         return None
-    cash = [attempt_cash(parts, admitted, a) for a in log.attempts]
-    standards = [attempt_standard(parts, admitted, a, c) for a, c in zip(log.attempts, cash, strict=True)]
-    return Rating(_sum(cash), _sum(standards), alternative(parts, admitted, log, last))
+    rated = tuple(rate_attempt(parts, admitted, attempt) for attempt in log.attempts)
+    other = _alternative(parts, admitted, log, last, rated[-1].usage)
+    return Rating(_sum(r.cash for r in rated), _sum(r.standard for r in rated), other, rated)
 
 
-def _sum(amounts: list[Rated]) -> int | None:
-    known = [rated.amount for rated in amounts if rated.amount is not None]
-    return sum(known) if len(known) == len(amounts) else None
+def _sum(parts: Iterable[Rated]) -> int | None:
+    """Unknown if any part is."""
+    total = 0
+    for rated in parts:
+        if rated.amount is None:
+            return None
+        total += rated.amount
+    return total

@@ -3,18 +3,19 @@
 from typing import Protocol
 
 from gateway.costs.money import Rated
-from gateway.costs.work import DEFAULT_WEIGHTS, work_units
+from gateway.costs.work import DEFAULT_WEIGHTS
 from gateway.ledger.records import AttemptRecord, OpenRecord, Outcome, RequestRecord
 from gateway.relay.admitted import Admitted
-from gateway.relay.attempt_log import AttemptLog, RequestLog
+from gateway.relay.attempt_log import AttemptLog, RatedAttempt, RequestLog
 from gateway.relay.parts import RelayParts
-from gateway.relay.rating import attempt_cash, attempt_standard, price_of, request_rating, usage_of
+from gateway.relay.rating import request_rating
 from gateway.routing.decision import Local, Overflow, route_name
 from gateway.routing.reasons import Reason
 from gateway.wire.paths import Path
 from gateway.wire.usage import Usage
 
 _NO_USAGE = Usage()
+_NOT_ATTEMPTED = RatedAttempt(None, None, None, Rated(0), Rated(0))
 
 
 class Refusable(Protocol):
@@ -73,10 +74,9 @@ def close_record(parts: RelayParts, admitted: Admitted, log: RequestLog) -> None
 
 def _request_record(parts: RelayParts, admitted: Admitted, log: RequestLog) -> RequestRecord:
     last, rating = log.last, log.rating
-    usage = (usage_of(parts, admitted, last) if last else None) or _NO_USAGE
+    rated = rating.attempts[-1] if rating else _NOT_ATTEMPTED
+    usage, price, cash = rated.usage or _NO_USAGE, rated.price, rated.cash
     other = rating.alternative if rating else None
-    price = price_of(parts, last) if last else None
-    cash = attempt_cash(parts, admitted, last) if last else None
     route, reason = _route_and_reason(log)
     return RequestRecord(
         request_id=admitted.request_id,
@@ -93,7 +93,7 @@ def _request_record(parts: RelayParts, admitted: Admitted, log: RequestLog) -> R
         reason=reason,
         outcome=log.outcome,
         status=log.status,
-        attempts=tuple(_attempt_record(parts, admitted, a) for a in log.attempts),
+        attempts=_attempt_records(parts, log),
         prompt_tokens=usage.prompt,
         cached_tokens=usage.cached,
         completion_tokens=usage.completion,
@@ -101,10 +101,10 @@ def _request_record(parts: RelayParts, admitted: Admitted, log: RequestLog) -> R
         usage_source=usage.source,
         cash_marginal=rating.cash_marginal if rating else 0,
         standard=rating.standard if rating else 0,
-        work_units_milli=work_units(usage, generates=admitted.path.generates),
+        work_units_milli=rated.work,
         weight_set=DEFAULT_WEIGHTS.weight_set,
         price_id=price.price_id if price else None,
-        price_source=cash.source if price and cash else None,
+        price_source=cash.source if price else None,
         alternative_route=other.route if other else None,
         alternative_target=other.target if other else None,
         alternative_kind=other.kind if other else None,
@@ -119,10 +119,13 @@ def _request_record(parts: RelayParts, admitted: Admitted, log: RequestLog) -> R
     )
 
 
-def _attempt_record(parts: RelayParts, admitted: Admitted, attempt: AttemptLog) -> AttemptRecord:
-    usage = usage_of(parts, admitted, attempt) or _NO_USAGE
-    cash = attempt_cash(parts, admitted, attempt)
-    price = price_of(parts, attempt)
+def _attempt_records(parts: RelayParts, log: RequestLog) -> tuple[AttemptRecord, ...]:
+    rated = log.rating.attempts if log.rating else ()
+    return tuple(_attempt_record(parts, a, r) for a, r in zip(log.attempts, rated, strict=True))
+
+
+def _attempt_record(parts: RelayParts, attempt: AttemptLog, rated: RatedAttempt) -> AttemptRecord:
+    usage, price, cash = rated.usage or _NO_USAGE, rated.price, rated.cash
     exchange, started = attempt.exchange, attempt.started_at
     rate = parts.engine_rates.get(attempt.target) if isinstance(attempt.route, Local) else None
     return AttemptRecord(
@@ -146,7 +149,7 @@ def _attempt_record(parts: RelayParts, admitted: Admitted, attempt: AttemptLog) 
         reasoning_tokens=usage.reasoning,
         usage_source=usage.source,
         cash_marginal=cash.amount,
-        standard=attempt_standard(parts, admitted, attempt, cash).amount,
+        standard=rated.standard.amount,
         price_id=price.price_id if price else None,
         price_source=cash.source if price else None,
         rate_id=rate.rate_id if rate else None,
@@ -168,8 +171,8 @@ def _equivalent(attempt: AttemptLog | None, of_alternative: bool | None) -> bool
     return of_alternative
 
 
-def _flags(log: RequestLog, cash: Rated | None) -> tuple[str, ...]:
-    flags = list(cash.flags) if cash else []
+def _flags(log: RequestLog, cash: Rated) -> tuple[str, ...]:
+    flags = list(cash.flags)
     flags += log.rating.alternative.flags if log.rating else ()
     if any(a.bad_events for a in log.attempts):
         flags.append("bad_events")
@@ -192,7 +195,7 @@ def _count(parts: RelayParts, admitted: Admitted, log: RequestLog) -> None:
     counters.bad_events[last.target] += last.bad_events
     if last.first_event_at is not None:
         counters.ttft[last.route_name].observe(last.first_event_at - admitted.arrived_at)
-    usage = usage_of(parts, admitted, last)
+    usage = rating.attempts[-1].usage
     if usage is not None and usage.source == "estimated":
         counters.usage_estimated[last.target, "library" if last.usage_is_estimated else "missing"] += 1
     for basis, amount in (("cash_marginal", rating.cash_marginal), ("standard", rating.standard)):

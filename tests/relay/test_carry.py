@@ -413,7 +413,7 @@ async def test_other_clients_do_not_notice_one_that_stops_reading(tmp_path: Path
 async def test_retries_are_a_share_of_what_is_in_flight(tmp_path: Path) -> None:
     """A target that fails for all must not double the load: a few second attempts at a time, no more."""
     async with (
-        target(ends(head=False, wait=0.2)) as engine,
+        target(ends(head=False, wait=1.0)) as engine,
         target(hangs(head=False)) as endpoint,
         running_stack(tmp_path, engine=engine.url, endpoint=endpoint.base_url) as stack,
     ):

@@ -53,7 +53,7 @@ def test_costs_are_told_where_known_and_an_unknown_one_is_not_0(bench: Bench) ->
     other = Alternative(
         "overflow", "serverless", "cash", low=None, expected=2_500_000, high=None, standard=None
     )
-    log = RequestLog(attempts=[bench.attempt(bench.admit())], rating=Rating(None, 1, other))
+    log = RequestLog(attempts=[bench.attempt(bench.admit())], rating=Rating(None, 1, other, ()))
     found = dict(answer_headers(bench.admit(), log, _Response()))  # type: ignore[arg-type]  # a response without a body
     assert b"x-spillgate-cost" not in found
     assert found[b"x-spillgate-alternative-cost"] == b"0.0000025"

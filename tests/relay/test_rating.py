@@ -6,7 +6,7 @@ import pytest
 from bench import Bench
 
 from gateway.relay.attempt_log import RequestLog
-from gateway.relay.rating import attempt_cash, attempt_standard, price_of, request_rating, usage_of
+from gateway.relay.rating import rate_attempt, request_rating
 from gateway.routing.retry import Moment
 from gateway.wire.usage import Usage
 
@@ -17,10 +17,10 @@ FAR_COST = 6 * 200_000 + 4 * 100_000 + 3 * 600_000
 def test_an_engine_costs_no_cash_and_its_share_of_capacity(bench: Bench) -> None:
     admitted = bench.admit()
     attempt = bench.attempt(admitted, outcome="ok", sent=True, usage=REPORTED)
-    cash = attempt_cash(bench.parts, admitted, attempt)
+    cash = rate_attempt(bench.parts, admitted, attempt).cash
     assert cash.amount == 0
-    assert price_of(bench.parts, attempt) is None
-    standard = attempt_standard(bench.parts, admitted, attempt, cash).amount
+    assert rate_attempt(bench.parts, admitted, attempt).price is None
+    standard = rate_attempt(bench.parts, admitted, attempt).standard.amount
     assert standard is not None
     assert standard > 0
 
@@ -28,9 +28,9 @@ def test_an_engine_costs_no_cash_and_its_share_of_capacity(bench: Bench) -> None
 def test_an_endpoint_costs_its_price_and_the_same_as_standard(bench: Bench) -> None:
     admitted = bench.admit()
     attempt = bench.attempt(admitted, bench.far, outcome="ok", sent=True, usage=REPORTED)
-    cash = attempt_cash(bench.parts, admitted, attempt)
+    cash = rate_attempt(bench.parts, admitted, attempt).cash
     assert cash.amount == FAR_COST
-    assert attempt_standard(bench.parts, admitted, attempt, cash).amount == FAR_COST
+    assert rate_attempt(bench.parts, admitted, attempt).standard.amount == FAR_COST
 
 
 @pytest.mark.parametrize(
@@ -50,24 +50,24 @@ def test_what_may_have_been_billed_is_unknown_and_not_0(
     admitted = bench.admit()
     attempt = bench.attempt(admitted, bench.far, **fields)
     assert attempt.billable() == billable
-    assert attempt_cash(bench.parts, admitted, attempt).amount == amount
+    assert rate_attempt(bench.parts, admitted, attempt).cash.amount == amount
 
 
 def test_content_without_usage_is_estimated_from_its_events(bench: Bench) -> None:
     admitted = bench.admit(stream=True)
     attempt = bench.attempt(admitted, bench.far, outcome="upstream_cut", sent=True, content_events=8)
-    usage = usage_of(bench.parts, admitted, attempt)
+    usage = rate_attempt(bench.parts, admitted, attempt).usage
     assert usage is not None
     assert (usage.completion, usage.source) == (8, "estimated")
     assert attempt.billable() == "yes"
-    cash = attempt_cash(bench.parts, admitted, attempt).amount
+    cash = rate_attempt(bench.parts, admitted, attempt).cash.amount
     assert cash == (usage.prompt or 0) * 200_000 + 8 * 600_000
 
 
 def test_a_librarys_usage_is_an_estimate_though_it_came_on_the_wire(bench: Bench) -> None:
     admitted = bench.admit()
     attempt = bench.attempt(admitted, bench.far, usage=REPORTED, usage_is_estimated=True)
-    usage = usage_of(bench.parts, admitted, attempt)
+    usage = rate_attempt(bench.parts, admitted, attempt).usage
     assert usage is not None
     assert (usage.prompt, usage.cached, usage.completion, usage.source) == (10, 4, 3, "estimated")
 
