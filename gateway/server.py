@@ -74,6 +74,8 @@ def server_of(gateway: Gateway) -> GatewayServer:
         log_config=None,
         access_log=False,
         server_header=False,
+        # Nothing here believes what X-Forwarded-* says, so nothing reads it.
+        proxy_headers=False,
         timeout_graceful_shutdown=_LAST_WORDS,
     )
     return GatewayServer(config, gateway)
