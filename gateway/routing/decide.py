@@ -66,6 +66,9 @@ class _Deciding:
     def decide(self) -> Decision:
         if not self.forbidden and self._leaves_always():
             return self._pinned_overflow()
+        if self.forbidden and self.facts.overflow_wish == "only":
+            # The caller wants no engine, and no endpoint may have it: neither wish is broken for the other.
+            return self._made(Shed(503, _RETRY_LATER), Reason.OVERFLOW_FORBIDDEN)
         if self.policy.shadow:
             return self._shadow()
         return self._by_admission()

@@ -160,6 +160,12 @@ def test_pins_hold(choose: Make, snapshot: Make, policy: Policy) -> None:
     assert isinstance(stays.route, Local)
 
 
+def test_a_request_that_wants_no_engine_and_may_not_leave_is_refused(choose: Make, snapshot: Make) -> None:
+    decision = choose(snapshot(), overflow_wish="only", local_only_fields=("structured_outputs",))
+    assert isinstance(decision.route, Shed)
+    assert decision.reason is Reason.OVERFLOW_FORBIDDEN
+
+
 def test_what_is_pinned_to_endpoints_never_falls_back_to_an_engine(
     choose: Make, snapshot: Make, fleet: Make, policy: Policy
 ) -> None:
