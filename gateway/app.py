@@ -21,7 +21,7 @@ from gateway.config.keys import KeyRing
 from gateway.config.schema import Config, EndpointConfig
 from gateway.fleet.boot import BootWatcher
 from gateway.fleet.partition import PartitionClock
-from gateway.fleet.registry import EngineSource, Registry
+from gateway.fleet.registry import Registry
 from gateway.fleet.scraper import Scraper
 from gateway.ledger.journal import Journal
 from gateway.ledger.prices import price_row, rate_row
@@ -113,8 +113,7 @@ def _registry(config: Config, books: Mapping[str, ReservationBook], clock: Clock
     def own_counts(engine: str) -> tuple[int, int]:
         return books[engine].sent, books[engine].finished
 
-    sources = [EngineSource(e.name, has_boot_log=e.boot_log is not None) for e in config.engines]
-    return Registry(sources, clock, own_blocks, own_counts)
+    return Registry([engine.name for engine in config.engines], clock, own_blocks, own_counts)
 
 
 def _fetch_from(engines: Mapping[str, EngineTarget]) -> Fetch:

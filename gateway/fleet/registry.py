@@ -28,14 +28,6 @@ from gateway.vllm.metrics import EngineMetrics
 _NO_TRAFFIC = OwnTraffic(0, 0, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineSource:
-    """One engine to be watched."""
-
-    name: str
-    has_boot_log: bool = False
-
-
 @dataclass(slots=True)
 class _Memory:
     """What a snapshot does not show but the next one is made from."""
@@ -58,7 +50,7 @@ class Registry:
 
     def __init__(
         self,
-        sources: Sequence[EngineSource],
+        names: Sequence[str],
         clock: Callable[[], float],
         own_blocks: Callable[[str], int] = lambda _: 0,
         own_counts: Callable[[str], tuple[int, int]] = lambda _: (0, 0),
@@ -66,8 +58,8 @@ class Registry:
         """`own_blocks`: blocks that our requests hold on an engine now; `own_counts`: requests sent and
         finished."""
         self._clock, self._own_blocks, self._own_counts = clock, own_blocks, own_counts
-        self._snapshots = {source.name: EngineSnapshot(source.name) for source in sources}
-        self._memories = {source.name: _Memory() for source in sources}
+        self._snapshots = {name: EngineSnapshot(name) for name in names}
+        self._memories = {name: _Memory() for name in names}
 
     def snapshots(self) -> Mapping[str, EngineSnapshot]:
         """The live mapping."""

@@ -1,10 +1,8 @@
 """What attempts and requests cost, and what the other route would have: facts of the log put to the cost
 arithmetic."""
 
-from collections.abc import Iterable
-
 from gateway.costs.alternative import Alternative, alternative_of_local, alternative_of_overflow
-from gateway.costs.money import Rated
+from gateway.costs.money import Rated, add_up
 from gateway.costs.prices import TokenPrice
 from gateway.costs.rate import rate
 from gateway.costs.work import EngineRate, standard, work_units
@@ -106,14 +104,5 @@ def request_rating(parts: RelayParts, admitted: Admitted, log: RequestLog) -> Ra
         return None
     rated = tuple(rate_attempt(parts, admitted, attempt) for attempt in log.attempts)
     other = _alternative(parts, admitted, log, last, rated[-1].usage)
-    return Rating(_sum(r.cash for r in rated), _sum(r.standard for r in rated), other, rated)
-
-
-def _sum(parts: Iterable[Rated]) -> int | None:
-    """Unknown if any part is."""
-    total = 0
-    for rated in parts:
-        if rated.amount is None:
-            return None
-        total += rated.amount
-    return total
+    cash, standards = (r.cash.amount for r in rated), (r.standard.amount for r in rated)
+    return Rating(add_up(cash).exact, add_up(standards).exact, other, rated)

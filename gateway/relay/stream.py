@@ -40,7 +40,6 @@ class StreamRelay:
         self._drops_ids = self._kind in ("chat", "completions")
         self._out: list[bytes] = []
         self._finish_event: bytes | None = None
-        self._held = 0
         # Streams of several choices are whole when each of them has finished.
         self._choices_open = admitted.facts.choices
         self._committed = False
@@ -149,8 +148,7 @@ class StreamRelay:
         if self._attempt.finish_seen or self._last is not None:
             self._commit()
             return
-        self._held = sum(map(len, self._out))
-        if self._held > _HELD_BYTES:
+        if sum(map(len, self._out)) > _HELD_BYTES:
             raise AnswerBroken("upstream_protocol", "a megabyte of events without content")
 
     async def _pass_on(self, response: UpstreamResponse) -> None:

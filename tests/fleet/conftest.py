@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gateway.fleet.registry import EngineSource, Registry
+from gateway.fleet.registry import Registry
 from gateway.vllm.metrics import CacheFacts, EngineMetrics, RankMetrics
 
 
@@ -37,7 +37,7 @@ def registry(clock: Clock, own: dict[str, tuple[int, int, int]]) -> Registry:
     def counts(name: str) -> tuple[int, int]:
         return own.get(name, (0, 0, 0))[1:]
 
-    return Registry([EngineSource("a"), EngineSource("b", has_boot_log=True)], clock, blocks, counts)
+    return Registry(["a", "b"], clock, blocks, counts)
 
 
 @pytest.fixture
